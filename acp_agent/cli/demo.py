@@ -1,8 +1,8 @@
-"""`acp-agent demo`: the agent at work on a scratch project, a process for each prompt;
-a script plays the model.
+"""`acp-agent demo`: shows the agent at work on a scratch project. Each prompt runs in a
+process of its own, and a script plays the model.
 
-The project adds up working hours, and is wrong about night shifts. The script,
-`demo.yaml`, quotes lines of it.
+The project adds up working hours, with a bug in night shifts. The script, `demo.yaml`,
+quotes lines of the project.
 """
 
 from __future__ import annotations
@@ -146,11 +146,11 @@ def add_arguments(_: argparse.ArgumentParser) -> None:
 
 
 async def run(_: argparse.Namespace) -> int:
-    """Show the agent at work. What it starts and makes is gone when it ends, however it
-    ends.
+    """Show the agent at work. All processes and files of the demo are removed when it
+    ends, even if it fails.
 
-    :returns: 0; 1 where it did not happen as promised.
-    :raises AgentError: it cannot begin.
+    :returns: 0, or 1 if the demo did not go as announced.
+    :raises AgentError: if the demo cannot begin.
     """
     with tempfile.TemporaryDirectory(
         prefix="acp-agent-demo-", ignore_cleanup_errors=True
@@ -206,8 +206,8 @@ async def _agent(project: Path, env: Mapping[str, str], *words: str) -> int:
 def _scratch_project(folder: str) -> tuple[Path, dict[str, str]]:
     """Make the project and a home for the agent.
 
-    :returns: the project, and what the agent is started with: the user's environment,
-        with that home and this Python.
+    :returns: the project, and the environment variables for the agent: the user's own,
+        with the new home and this Python.
     """
     project = Path(folder).resolve() / "timesheet"
     home = Path(folder).resolve() / "home"
@@ -234,19 +234,19 @@ def _scratch_project(folder: str) -> tuple[Path, dict[str, str]]:
 
 
 def _script(watched: bool) -> str:
-    """Return what the model says.
+    """Return the script of the model's answers.
 
-    :param watched: someone watches; the text then appears word by word, at a pace that
-        can be read.
+    :param watched: whether someone is watching. If so, the text appears word by word,
+        slowly enough to read.
     """
     script = Path(__file__).with_suffix(".yaml").read_text("utf-8")
     return f"delay: {_PACE}\n{script}" if watched else script
 
 
 def _run_tests(project: Path) -> tuple[int, int]:
-    """Run the program's tests, and return how many there are, and how many fail.
+    """Run the program's tests, and return the number of tests and of failures.
 
-    :raises AgentError: they did not run.
+    :raises AgentError: if the tests did not run.
     """
     command = [sys.executable, "-B", "-m", "unittest"]
     done = subprocess.run(

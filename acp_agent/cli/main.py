@@ -1,7 +1,5 @@
-"""The command line: the table of the sub-commands. Each module of one has
-`add_arguments` and `run`.
-
-A module is loaded when its sub-command is called.
+"""The command line and its table of sub-commands. Each sub-command has a module with
+`add_arguments` and `run`, which is loaded when the sub-command is called.
 """
 
 from __future__ import annotations
@@ -93,7 +91,7 @@ _EPILOG = "Without a command, it serves the Agent Client Protocol on stdin and s
 def main(argv: Sequence[str]) -> NoReturn:
     """Run a sub-command, and end the process.
 
-    :param argv: the arguments behind the program's name.
+    :param argv: the arguments after the program's name.
     """
     _open_standard_streams()
     arguments = parse(argv)
@@ -105,7 +103,8 @@ def main(argv: Sequence[str]) -> NoReturn:
 def _open_standard_streams() -> None:
     """Open the null device in place of a standard stream that is closed, as by `2>&-`.
 
-    Python has none then, and the next file to be opened would take the descriptor.
+    Python has no such stream otherwise, and the next opened file would get its
+    descriptor.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -116,10 +115,10 @@ def _open_standard_streams() -> None:
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the options of the sub-command, and as `run` what runs it. Ends the
-    process with a message where the arguments are wrong.
+    """Return the options of the sub-command, with the function that runs it as `run`.
+    End the process with a message if the arguments are wrong.
 
-    :param argv: the arguments behind the program's name.
+    :param argv: the arguments after the program's name.
     """
     names = [word for word in argv if not word.startswith("-")][:1]
     parser = build_parser(names)
@@ -132,15 +131,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose errors say what may be meant, and repeat nothing that a terminal
-    obeys.
+    """A parser whose errors suggest what the user may mean, and contain no control
+    characters.
     """
 
     def error(self, message: str) -> NoReturn:
         super().error(on_one_line(message))
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
-        """Print the usage and which of the words make no sense, and end the process."""
+        """Print the usage and the unknown words, and end the process."""
         options = [
             option for action in self._actions for option in action.option_strings
         ]
@@ -197,15 +196,15 @@ def _distrust_surroundings() -> None:
 
     caches = (os.path.expanduser(f"~/{each}") for each in CACHES)  # noqa: PTH111 - fails if there is no home
     with suppress(FileNotFoundError):  # the current directory no longer exists
-        distrust((os.getcwd(),))  # noqa: PTH109 - a text is wanted
+        distrust((os.getcwd(),))  # noqa: PTH109 - a string is needed
     distrust(folders=caches)
 
 
 def build_parser(names: Collection[str] = tuple(_COMMANDS)) -> _Parser:
     """Return the parser.
 
-    :param names: the sub-commands whose modules are loaded; the others have no
-        arguments.
+    :param names: the sub-commands whose modules are loaded. The other sub-commands get
+        no arguments.
     """
     parser = _Parser(
         prog="acp-agent",

@@ -56,7 +56,7 @@ from acp_agent.session.trust import advice
 from acp_agent.visible import on_one_line, visible
 
 _NO_SESSION = "sess_show"
-"""Stands for the session's id in what `show` prints."""
+"""Replaces the session's ID in the output of `show`."""
 _TEMPLATE = """\
 ---
 description: What it does, in one line for the editor's list
@@ -133,20 +133,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """List, show, make or check recipes.
 
-    :returns: 0; 1 where a file cannot be used.
-    :raises AgentError: there is no such recipe, it cannot be rendered, or the new file
-        is there already.
+    :returns: 0, or 1 if a file cannot be used.
+    :raises AgentError: if there is no such recipe, if it cannot be rendered, or if the
+        new file already exists.
     """
     settings = checked_settings(os.environ, Path.cwd())
     work = {"list": _list, "show": _show, "new": _new, "check": _check}[
         arguments.action
     ]
-    # A template may run commands, for which no event loop is to wait.
+    # A template may run commands, which must not block the event loop.
     return await to_thread.run_sync(work, arguments, settings, recipe_known(settings))
 
 
 def _library(settings: Settings, known: Known) -> RecipeLibrary:
-    """Read the recipes as a session here has them."""
+    """Read the recipes that a session in this directory would have."""
     store = TrustStore(settings.home)
     allowed = [code for code in code_of(settings, Path.cwd()) if store.trusts(code)]
     folders = recipe_folders(os.environ, settings, Path.cwd())
@@ -171,8 +171,8 @@ def _list(_: argparse.Namespace, settings: Settings, known: Known) -> int:
     library = _library(settings, known)
     safe = safe_for()
     untrusted = library.untrusted.values()
-    # Where a project's would take the place of another, that one comes first, since it
-    # is the one that runs.
+    # If an untrusted recipe of the project would replace another one, that one comes
+    # first, since it is used.
     for recipe in sorted(
         [*library.recipes.values(), *untrusted], key=lambda recipe: recipe.name
     ):
@@ -189,7 +189,7 @@ def _list(_: argparse.Namespace, settings: Settings, known: Known) -> int:
 
 
 def _told(errors: Sequence[RecipeError], notices: Sequence[str] = ()) -> int:
-    """Say what is wrong, and return the exit status."""
+    """Print errors and notices, and return the exit status."""
     safe = safe_for()
     for line in (*errors, *notices):
         complain(safe(str(line)))
@@ -243,7 +243,7 @@ def _may_run(recipe: Recipe, settings: Settings, sandbox: Sandbox) -> bool:
     """Return whether the commands of a recipe's text may run without a sandbox, as in a
     session of this directory.
 
-    :raises RecipeError: they would, and the user does not allow it.
+    :raises RecipeError: if they would run without one and the user does not allow it.
     """
     lines = command_lines(recipe)
     usable, fault = sandbox.usable() if lines else (sandbox, "")
@@ -357,7 +357,7 @@ def _check(arguments: argparse.Namespace, settings: Settings, known: Known) -> i
             raise AgentError(
                 f"There is no folder or recipe {path}. The names of recipe files end in {SUFFIX}."
             )
-    # One by one, since a recipe replaces one of its name in a folder before.
+    # One by one, since a recipe replaces one with the same name in an earlier folder.
     for folder in folders:
         library = RecipeLibrary.read([folder], known, RESERVED)
         errors += library.errors

@@ -34,7 +34,7 @@ from acp_agent.recipes.arguments import join_arguments, named_values
 from acp_agent.session.actor import Session
 
 _TITLE_SECONDS = 10.0
-"""How long to wait, after the answer, for the title that a small model gives a new
+"""How long to wait, after the answer, for the title that a small model writes for a new
 session.
 """
 
@@ -103,7 +103,7 @@ async def run(arguments: argparse.Namespace) -> int:
     finally:
         try:
             client.finish(result)
-        finally:  # the pipe may be closed, or the disk full; the session is there all the same
+        finally:  # the session exists even if the pipe is closed or the disk is full
             if result.change:
                 with suppress(OSError):
                     aside(f"{result.change} ({result.stop or 'error'})")
@@ -114,9 +114,9 @@ async def run(arguments: argparse.Namespace) -> int:
 async def _take_turn(
     arguments: argparse.Namespace, client: ScriptClient, result: TurnResult
 ) -> None:
-    """Prompt the session, and take down what comes of it.
+    """Prompt the session, and record the result.
 
-    :raises AgentError: the turn failed, or there is nothing to do.
+    :raises AgentError: if the turn failed, or if there is nothing to do.
     """
     words = _typed_words(arguments.text)
     name = arguments.recipe
@@ -163,12 +163,12 @@ async def _take_turn(
             finally:
                 with anyio.CancelScope(shield=True):
                     await result.read(state.log.events(before.head), ticket.message_id)
-            # The model answered with nothing, so that no answer says why.
+            # The answer is empty, so it does not explain the failure.
             if result.status == "failed" and client.failure and result.answer == "":
                 result.error = client.failure
             if result.status == "completed" and result.usage is not None:
                 _take_change(result, before, state.context)
-                # Nobody waits for the answer until there is a title.
+                # Write the answer before waiting for the title.
                 client.finish(result)
                 with anyio.move_on_after(_TITLE_SECONDS):
                     await opened.session.titled()
@@ -180,7 +180,7 @@ async def _take_turn(
 
 
 def _take_change(result: TurnResult, before: Context, after: Context) -> None:
-    """Take down what the session has cost, and what became of its context."""
+    """Record the session's cost, and how its context has changed."""
     result.cost = after.cost or None
     result.change = f"{result.session_id}: {_change(before, after)}"
 
@@ -188,9 +188,10 @@ def _take_change(result: TurnResult, before: Context, after: Context) -> None:
 async def _recipe_call(
     session: Session, name: str, arguments: Sequence[str], words: str
 ) -> str:
-    """Return what would be typed in an editor.
+    """Return the prompt that calls the recipe, as the user would type it in an editor.
 
-    :raises AgentError: there is no such recipe, or it does not take these arguments.
+    :raises AgentError: if there is no such recipe, or if it does not take these
+        arguments.
     """
     library = await session.offer.recipes.library()
     recipe = library.known.get(name.replace(":", "/"))
@@ -202,21 +203,21 @@ async def _recipe_call(
 
 
 def _typed_words(given: Sequence[str]) -> str:
-    """Return what was typed behind the options, without the `-` that stands for stdin.
+    """Return the words after the options, without the `-` that stands for stdin.
 
-    :raises AgentError: it is no text.
+    :raises AgentError: if the words are not valid text.
     """
     words = " ".join(given[:-1] if given[-1:] == ["-"] else given)
     try:
-        words.encode()  # Python hands on bytes that are no UTF-8 as halves of surrogate pairs
+        words.encode()  # fails for the surrogates with which Python replaces invalid UTF-8
     except UnicodeError as error:
         raise AgentError("The prompt is not UTF-8 text.") from error
     return words
 
 
 def _with_piped(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]:
-    """Return a prompt with the piped text after its own. Mentions in the piped text are
-    not resolved.
+    """Return a prompt followed by the piped text. Mentions in the piped text are not
+    resolved.
     """
     if not piped:
         return parts
@@ -226,7 +227,7 @@ def _with_piped(parts: tuple[UserPart, ...], piped: str) -> tuple[UserPart, ...]
 
 
 def _change(before: Context, after: Context) -> str:
-    """Return how many messages and tokens a context had, and has."""
+    """Return the sizes of a context before and after a turn, as text for people."""
     (messages, tokens), (messages_now, tokens_now) = (
         (len(context.messages), context.baseline or used_tokens(context, 0))
         for context in (before, after)

@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the sub-command."""
     _add_list_options(parser)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    # The options may stand before the word, too, and the inner parser's defaults would
-    # undo that.
+    # The options may also precede the sub-command. The inner parser's defaults would
+    # overwrite them.
     _add_list_options(
         actions.add_parser("list", help="list the sessions (the default action)"),
         argparse.SUPPRESS,
@@ -99,12 +99,13 @@ def _add_list_options(parser: argparse.ArgumentParser, default: object = False) 
 
 
 async def run(arguments: argparse.Namespace) -> int:
-    """List the sessions, newest first; or do something with those that are named.
+    """List the sessions, newest first, or change the named ones.
 
-    :raises AgentError: one that is named is not there, or its name is the beginning of
-        several ids.
-    :raises InvalidParamsError: if a session has no such entry to fork at, the place to
-        move it to is no directory, or a title has no printable characters.
+    :raises AgentError: if a named session does not exist, or if its name is the
+        beginning of several IDs.
+    :raises InvalidParamsError: if a session has no such entry to fork at, if the
+        destination of a move is not a directory, or if a title has no printable
+        characters.
     """
     store = await open_database(os.environ)
     try:
@@ -117,7 +118,7 @@ async def run(arguments: argparse.Namespace) -> int:
 async def _act(store: SessionStore, arguments: argparse.Namespace) -> None:
     match arguments.action:
         case "rm":
-            # All of them are found before the first one is removed.
+            # Find all sessions before removing the first one.
             for session_id in await _named(store, arguments.ids):
                 await store.delete(session_id)
                 remove_transcript(home_dir(os.environ), session_id)
@@ -156,8 +157,8 @@ async def _act(store: SessionStore, arguments: argparse.Namespace) -> None:
                 await store.list(limit=ALL, archived=archived, include_unused=())
             ).sessions
             if arguments.json:
-                # In ASCII: it is the same in every locale, and holds nothing that a
-                # terminal would obey.
+                # ASCII is the same in every locale, and JSON in ASCII contains no
+                # escape sequences.
                 print(json.dumps([_as_json(record) for record in records], indent=2))
             else:
                 for record in records:
@@ -170,7 +171,7 @@ async def _named(store: SessionStore, names: Sequence[str]) -> list[str]:
 
 
 def _as_json(record: SessionRecord) -> JsonObject:
-    """Return a session under ACP's names."""
+    """Return a session as JSON, with ACP's member names."""
     return {
         "sessionId": record.session_id,
         "cwd": record.cwd,

@@ -52,8 +52,8 @@ _NO_TERMINAL = (
 )
 _HISTORY_FILE = "chat_history"
 _NEXT_MODES = {"ask": "accept-edits", "accept-edits": "plan"}
-"""The mode that shift-tab leads to, where it is not `ask`; `full-access` is too much
-for one key.
+"""The mode to which shift-tab switches, by the current mode; `ask` if the current mode
+is not listed. `full-access` is left out, since one key should not enable it.
 """
 _PROMPTS_AGAIN = 2
 """Number of earlier prompts that are shown with their answers when a conversation is
@@ -72,7 +72,7 @@ async def run(arguments: argparse.Namespace) -> int:
     """Converse in a new session, or in one that is named or followed.
 
     :returns: 0.
-    :raises AgentError: there is no terminal, or no such session.
+    :raises AgentError: if there is no terminal, or no such session.
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or is_dumb_terminal(
         os.environ.get("TERM") or "dumb"
@@ -99,8 +99,9 @@ async def run(arguments: argparse.Namespace) -> int:
 class _Sent:
     """A prompt that was sent.
 
-    :ivar text: as it was typed.
-    :ivar printed: the outputs of the person's own commands that went with it.
+    :ivar text: the prompt as it was typed.
+    :ivar printed: the outputs of the user's own commands that were sent with the
+        prompt.
     """
 
     ticket: Ticket
@@ -109,7 +110,7 @@ class _Sent:
 
 
 class _Conversation:
-    """The session that is open, and the screen that it is shown on."""
+    """The open session, and the screen on which it is shown."""
 
     def __init__(
         self, opened: OpenedSession, client: TerminalClient, view: ChatView
@@ -129,7 +130,7 @@ class _Conversation:
         return self._opened.session
 
     async def run(self) -> None:
-        """Converse until the person leaves."""
+        """Converse until the user leaves."""
         await self._begin()
         async with self._tasks:
             self._tasks.start_soon(self._keep_meter)
@@ -141,7 +142,7 @@ class _Conversation:
             self._tasks.cancel_scope.cancel()
 
     async def _begin(self) -> None:
-        """Show which session this is, and the newest prompts with what came of them."""
+        """Show which session this is, and the newest prompts with their answers."""
         session = self._session
         self._view.cwd = self._screen.completer.cwd = session.state.cwd
         named = await self._model_name()
@@ -168,7 +169,7 @@ class _Conversation:
         return chosen.name if chosen.value == NO_MODEL else chosen.value
 
     async def _show_again(self) -> None:
-        """Show the newest prompts with what came of them."""
+        """Show the newest prompts with their answers."""
         replayed: list[Update] = []
         self._client.replayed = replayed
         try:
@@ -197,7 +198,7 @@ class _Conversation:
         self._view.busy("")
 
     async def _take_input(self) -> None:
-        """Act on what is typed, in its order, until the person leaves."""
+        """Act on each input in order until the user leaves."""
         leaving = False
         async for typed in self._screen.input:
             match typed:
@@ -225,15 +226,15 @@ class _Conversation:
                     await self._attempt(self._take(typed))
 
     async def _attempt(self, work: Awaitable[object]) -> None:
-        """Do something, and show why it could not be done."""
+        """Await `work`, and show the error if it fails."""
         try:
             await work
         except AgentError as error:
             self._view.failed(error)
 
     async def _do_aside(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Do something while the person types on, which ctrl-c ends; one thing at a
-        time.
+        """Do some work while the user can continue to type. Only one such work runs at
+        a time, and ctrl-c ends it.
         """
         if self._one_aside.locked():
             self._view.line("dim", "  (queued; ctrl-c ends the running command)")
@@ -243,9 +244,9 @@ class _Conversation:
             self._aside = None
 
     async def _take(self, text: str) -> None:
-        """Run a command of the person's own or of the terminal, or send a prompt.
+        """Run a command of the user's own or of the terminal, or send a prompt.
 
-        :raises AgentError: it could not be done.
+        :raises AgentError: if this fails.
         """
         others = {command.name for command in COMMANDS}
         text = await self._in_our_words(text)
@@ -265,10 +266,9 @@ class _Conversation:
             await self._send(text)
 
     async def _in_our_words(self, text: str) -> str:
-        """Return a text with our name of a command in place of the name that another
-        agent has for it.
+        """Return a text with another agent's name for a command replaced by our name.
 
-        A recipe or a prompt of an MCP server may have that name too, and comes first.
+        The text is unchanged if a recipe or a prompt of an MCP server has that name.
         """
         if word := bare_command(text):
             return f"/{word}"
@@ -300,8 +300,8 @@ class _Conversation:
             self._view.line("dim", f"  ({'joins the turn' if joins else 'queued'})")
 
     def _take_back(self) -> None:
-        """Put the prompts that wait back into the line, since whoever cancels a turn
-        wants to think again.
+        """Put the waiting prompts back into the input line, since a user who cancels a
+        turn may want to change them.
         """
         waiting = [each for each in self._sent if self._session.withdraw(each.ticket)]
         self._sent.clear()
@@ -376,11 +376,11 @@ class _Conversation:
             self._view.line("", f"{'▸' if is_current else ' '} {row}")
 
     async def _switch(self, record: SessionRecord | None, model: str = "") -> None:
-        """Go on with another session; the turn of this one ends, and what is being
-        typed stays.
+        """Continue with another session. The turn of the current session ends, and the
+        input line is kept.
 
-        :param record: of the other one; None for a new one.
-        :param model: of a new one; "" for the default.
+        :param record: the other session's record; None to make a new session.
+        :param model: model of a new session; empty for the default.
         """
         if record is not None and record.session_id == self._session.session_id:
             raise InvalidParamsError("You are in this session already.")
@@ -428,7 +428,7 @@ class _Conversation:
             await changed.wait()
 
     async def _model_and_threshold(self) -> tuple[str, int | None]:
-        with suppress(AgentError):  # the next prompt says what is wrong
+        with suppress(AgentError):  # the next prompt reports the error
             return await self._session.options.threshold()
         return "no model", None
 
@@ -439,15 +439,15 @@ def _meter(
     """Return the mode, how full the window is, what the session has cost, and the
     model.
 
-    :param threshold: tokens from which on it is compacted by itself; None where it is
-        not.
+    :param threshold: tokens above which the context is compacted automatically; None
+        if it is not.
     """
     cost = "" if usage is None or usage.cost is None else f"${usage.cost:.2f} · "
     return f"{mode} · {_fill(usage, threshold)} · {cost}{model}"
 
 
 def _fill(usage: UsageUpdated | None, threshold: int | None) -> str:
-    """Return how full the window is, and when it is compacted."""
+    """Return how full the window is, and when the context is compacted."""
     if usage is None or not usage.used:
         return "context empty"
     size = f"{_short(usage.used)} of {_short(usage.size)} tokens ({usage.used / usage.size:.0%})"
@@ -460,7 +460,7 @@ def _fill(usage: UsageUpdated | None, threshold: int | None) -> str:
 
 
 def _short(tokens: int) -> str:
-    """Return three digits: `0.95k`, `12.3k`, `128k`, `1.05M`."""
+    """Return a number with three digits, such as `12.3k`, `128k` or `1.05M`."""
     return (
         f"{tokens / 1_000_000:.3g}M" if tokens >= 999_500 else f"{tokens / 1_000:.3g}k"
     )

@@ -1,7 +1,7 @@
 """`MarkdownText`: Markdown that arrives in pieces, as styled rows.
 
-Blocks are recognized line by line, since an answer is shown while it is written; the
-library `markdown-it-py` parses what is inside a line.
+Blocks are recognized line by line, since an answer is shown while it is written. The
+library `markdown-it-py` parses the text within a line.
 
 CommonMark 0.31: 4.2 "ATX headings", 4.5 "Fenced code blocks", 5.2 "List items"; GitHub
 Flavored Markdown 4.10 "Tables".
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 _MAX_LINE = 4_000
-"""Number of characters above which a line is shown as it is, while it arrives. Parsing
-a longer one each time it grows would take too long.
+"""Maximum length, in characters, of a line to parse. Parsing a longer line each time it
+grows would take too long, so it is shown without formatting as it arrives.
 """
 _MAX_PREVIEW = 2_000
 """Maximum number of characters of an unfinished line of code to show."""
 _MAX_PREVIEW_ROWS = 30
 """Maximum number of rows of an unfinished table to show below its header."""
 _MAX_TABLE_ROWS = 300
-"""Number of rows above which a table is shown as it is."""
+"""Maximum number of rows of a table to align. A longer table is shown unchanged."""
 _NARROWEST_CELL = 6
 
 # Possessive, so that no text makes a search slow.
@@ -55,8 +55,8 @@ _MARKS = str.maketrans("", "", "*_`[]()<>!\\~ \t")
 class MarkdownText(StreamedText):
     """Renders a text line by line: headings, emphasis, code spans, links and tables.
 
-    Fenced and indented code stays exactly as it is. A table is shown once its last row
-    has arrived. The preview shows an unfinished line, and an unfinished table.
+    Fenced and indented code is not changed. A table is shown once its last row has
+    arrived. Until then, the preview shows it, like any unfinished line.
     """
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class MarkdownText(StreamedText):
 
 
 class _Blocks:
-    """Knows which lines are code.
+    """Determines which lines are code.
 
     :ivar in_code: whether the next line is inside a fence.
     """
@@ -134,7 +134,7 @@ class _Blocks:
         self._may_indent = True  # after a blank line, or after indented code
 
     def is_code(self, line: str) -> bool:
-        """Return whether the next line is code; its fences are, too."""
+        """Return whether the next line is code. Fences are also code."""
         if self.in_code and (not self._is_quoted or line.lstrip().startswith(">")):
             return True
         if _OPENING.match(line):
@@ -143,7 +143,7 @@ class _Blocks:
         return is_indented and self._may_indent and not self._in_list
 
     def take(self, line: str) -> bool:
-        """Go on to the line after this one, and return whether this one is code."""
+        """Return whether this line is code, and advance to the next line."""
         is_code = self.is_code(line)
         was_in_code = self.in_code
         self.in_code = was_in_code and is_code and not self._closing.match(line)
@@ -195,7 +195,7 @@ def _without_closing(title: str) -> str:
 
 @lru_cache(maxsize=256)  # an unfinished line is rendered each time the screen is drawn
 def _inline(text: str) -> Line:
-    """Return a text with styles in place of its marks, or as it is if a letter of it
+    """Return a text with its marks replaced by styles. Return it unchanged if letters
     would be lost, such as a link's title.
     """
     if not _MAY_BE_STYLED.search(text):
@@ -245,8 +245,8 @@ def _parser() -> MarkdownIt:
 
 
 def _table(lines: Sequence[str], columns: int) -> list[Line]:
-    """Return the rows of a table with aligned columns; cells that do not fit take
-    several rows. Lines that are no table, or too many, stay as they are.
+    """Return the rows of a table with aligned columns. Cells that do not fit take
+    several rows. If the lines are not a table or are too many, they are not changed.
     """
     if not 2 <= len(lines) <= _MAX_TABLE_ROWS or not _is_delimiter(lines[1]):
         return [[("", line)] for line in lines]
@@ -277,7 +277,7 @@ def _is_delimiter(line: str) -> bool:
 
 
 def _cells(line: str) -> list[str]:
-    """Return the cells of a row; a pipe behind a backslash belongs to its cell."""
+    """Return the cells of a row. A pipe after a backslash is part of its cell."""
     inner = line.strip().removeprefix("|")
     cells = [cell.strip() for cell in _CELL_END.split(inner)]
     if not cells[-1]:

@@ -1,5 +1,5 @@
 """`StreamedText`: text that arrives in pieces and is shown in rows. `PlainText` shows
-it as it is.
+the text without formatting.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _FENCE = "```"
 
 
 class StreamedText(ABC):
-    """Turns a text that arrives in pieces into rows. The rows do not depend on where
-    the text is cut into pieces.
+    """Turns a text that arrives in pieces into rows. The rows do not depend on how the
+    text is divided into pieces.
     """
 
     def feed(self, text: str, columns: int) -> list[Line]:
-        """Add a piece of the text, and return the rows that are complete by now."""
+        """Add a piece of the text, and return the rows that it completes."""
         rows: list[Line] = []
         *lines, rest = text.replace("\r", "").split("\n")
         for line in lines:
@@ -52,7 +52,7 @@ class PlainText(StreamedText):
     """Breaks prose between words. Code and tables keep their lines, so that people can
     copy them.
 
-    Each character is looked at about once, however long a line or a word is.
+    This takes linear time, even if a line or a word is very long.
     """
 
     def __init__(self) -> None:
@@ -130,11 +130,11 @@ class PlainText(StreamedText):
             self._rest = (self._rest + text)[-_MAX_REST:]
 
     def _break(self, text: str, columns: int, rows: list[Line]) -> None:
-        """Add prose, and the rows that it completes: each ends at its last space before
-        the edge, or else at the first one after it.
+        """Add prose, and append the rows that it completes to `rows`. A row ends at the
+        last space before the edge, or at the first space after it if there is none.
         """
         start = 0  # where the row begins in the text, or continues its earlier parts
-        offset = self._length  # of the text's beginning in the row
+        offset = self._length  # the position in the row at which the text begins
         for at, character in enumerate(text):
             is_over = self._width > columns
             self._width += get_cwidth(character)

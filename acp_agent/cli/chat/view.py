@@ -20,7 +20,7 @@ from acp_agent.logfile import log_failure
 from acp_agent.tools.text import counted
 
 _MOST_FOLDED = 50
-"""Outputs that can be unfolded, the newest."""
+"""Number of newest outputs that can be unfolded."""
 _STOPS = {
     "refusal": f"{REFUSED} {LEFT_OUT}",
     "cancelled": "Cancelled.",
@@ -32,8 +32,8 @@ _log = logging.getLogger(__name__)
 
 
 class ChatView(TerminalView):
-    """Shows messages, calls, questions and plans above what a person types, without
-    escape sequences and secrets.
+    """Shows messages, calls, questions and plans above the input line, without escape
+    sequences and secrets.
     """
 
     def __init__(self, screen: Screen) -> None:
@@ -45,20 +45,20 @@ class ChatView(TerminalView):
         self._folded: deque[tuple[str, Sequence[str]]] = deque(maxlen=_MOST_FOLDED)
 
     def stream(self, key: str, style: str, text: str) -> None:
-        """Show a piece of the text with this key; another key begins a new paragraph."""
+        """Show a piece of the text with this key. A new key begins a new paragraph."""
         if self._message != key:
             self.end_stream()
             self.screen.print([[]])
             self._message = key
             self._style = style
             self._streamed = self._formatter()
-        # Masked before it is broken into rows: a secret may take two of them.
+        # Mask secrets before the text is broken into rows, since a secret may take two.
         safe = self._safe_stream.feed(text)
         self._print_rows(self._streamed.feed(safe, self.screen.columns))
         self.screen.show_partial(self._partial)
 
     def end_stream(self) -> None:
-        """Finish the last line of the text that streams."""
+        """Finish the last line of the streamed text."""
         if self._message:
             self._message = ""
             self.screen.show_partial(None)
@@ -67,8 +67,8 @@ class ChatView(TerminalView):
             self._print_rows(self._streamed.finish(columns))
 
     def _formatter(self) -> StreamedText:
-        """Return a formatter for streamed text. Without colours, Markdown is shown as
-        it is.
+        """Return a formatter for streamed text. Without colours, it shows the Markdown
+        source.
         """
         return MarkdownText() if self.screen.has_colours else PlainText()
 
@@ -92,12 +92,12 @@ class ChatView(TerminalView):
         self.lines([(style, part)] for row in rows for _, part in row)
 
     def lines(self, lines: Iterable[Line]) -> None:
-        """Show lines that are safe already."""
+        """Show lines that have already been made safe."""
         self.end_stream()
         self.screen.print(lines)
 
     def prompt(self, text: str, *, continues: bool = False) -> None:
-        """Show what the person said.
+        """Show the user's prompt.
 
         :param continues: whether this is another part of the prompt above it.
         """
@@ -110,19 +110,19 @@ class ChatView(TerminalView):
         self.lines(rows)
 
     def call_started(self, view: CallView) -> None:
-        """Show nothing yet: a call is one line."""
+        """Show nothing yet, since a call is shown on one line when it has ended."""
         self.end_stream()
 
     def call_output(self, update: CallOutput) -> None:
-        """Show the end of what a call's command has printed so far."""
+        """Show the end of the output that a call's command has printed so far."""
         self._printed[update.call_id] = update.text
         self.screen.show_printed(_rows(self.safe(update.text)))
 
     def call_finished(self, update: CallFinished, *, changes: bool) -> None:
-        """Show that a call has ended, with the reason of a failure and the end of what
-        a command has printed.
+        """Show that a call has ended, with the reason for a failure and the end of a
+        command's output.
 
-        :param changes: whether to show what it changed in files.
+        :param changes: whether to show the changes that the call made to files.
         """
         title = update.view.title
         printed = self._printed.pop(update.call_id, "")
@@ -136,8 +136,8 @@ class ChatView(TerminalView):
         self._fold(title, _rows(self.safe(_output(update.view) or printed)))
 
     def _fold(self, title: str, rows: Sequence[str]) -> None:
-        """Show the last rows of an output, each as far as it fits, and keep the whole
-        for `unfold`.
+        """Show the last rows of an output, cut to the width of the screen, and keep the
+        whole output for `unfold`.
         """
         shown = [cut_row(row, self.screen.columns - 2) for row in rows[-FOLDED_ROWS:]]
         if shown != rows:
@@ -148,9 +148,7 @@ class ChatView(TerminalView):
         self.lines([("", f"  {row}")] for row in shown)
 
     def unfold(self) -> None:
-        """Show the whole of the newest output that was folded; once more, the one
-        before it.
-        """
+        """Show the newest folded output in full. The next call shows the one before."""
         if not self._folded:
             self.line("dim", "There is no shortened output.")
             return
@@ -159,16 +157,16 @@ class ChatView(TerminalView):
         self.lines([("", row)] for row in rows)
 
     def command_output(self, key: str, text: str) -> None:
-        """Show the end of what a command of the person's has printed so far.
+        """Show the end of the output that the user's own command has printed so far.
 
-        :param key: that it is waited for by.
+        :param key: the key under which `busy` shows that the command is running.
         """
         self.screen.show_printed(_rows(self.safe(text)), key)
 
     def command_ended(self, ending: str, text: str) -> None:
-        """Show all that a command of the person's has printed.
+        """Show the whole output of the user's own command.
 
-        :param ending: a line about how it ended.
+        :param ending: a line about how the command ended.
         """
         self.lines([("", row)] for row in _rows(self.safe(text)))
         self.line("dim", ending)
@@ -181,7 +179,7 @@ class ChatView(TerminalView):
             self.line("warning", stop)
 
     def failed(self, error: Exception) -> None:
-        """Show what could not be done."""
+        """Show an error."""
         known = isinstance(error, AgentError)
         self.line(
             "error",
@@ -189,26 +187,26 @@ class ChatView(TerminalView):
         )
 
     def busy(self, what: str, key: str = "") -> None:
-        """Show what the session is waiting for, or what is waited for besides, by
-        another key.
+        """Show what the session is waiting for. Other keys are for things that are
+        waited for at the same time.
         """
         self.screen.busy(self.safe(what), key)
 
     def offer(self, commands: Sequence[Command]) -> None:
-        """Offer slash commands to be completed, and those of the terminal behind them."""
+        """Offer slash commands for completion, followed by those of the terminal."""
         taken = {command.name for command in commands}
         own = (command for command in COMMANDS if command.name not in taken)
         self.screen.completer.commands = [*commands, *own]
 
     async def ask(self, question: str) -> str | None:
-        """Return what the person types behind a question; None for ctrl-d."""
+        """Return the user's answer to a question, or None for ctrl-d."""
         self.end_stream()
         return await self.screen.ask(question)
 
 
 def _output(view: CallView) -> str:
-    """Return what the command of a call has printed; "" where that is not known, and
-    for calls of other tools.
+    """Return the output of a call's command. Return an empty string if it is unknown,
+    and for calls of other tools.
     """
     raw = view.raw_output
     if view.kind != "execute" or not isinstance(raw, dict):
@@ -220,8 +218,8 @@ def _output(view: CallView) -> str:
 
 
 def _rows(text: str) -> list[str]:
-    """Return the lines of an output as a terminal would leave them: a line that was
-    written over, as of a progress bar, is what it was last.
+    """Return the lines of an output as a terminal would show them in the end. Of a line
+    that was overwritten, such as a progress bar, only the last state is left.
     """
     lines = text.strip("\n").split("\n") if text.strip() else []
     return [line.rstrip("\r").rpartition("\r")[2].expandtabs() for line in lines]

@@ -1,5 +1,5 @@
-"""`acp-agent doctor`: checks of the installation and the configuration, with advice. No
-folder and no file is made.
+"""`acp-agent doctor`: checks the installation and the configuration, and gives advice.
+It creates no folders or files.
 """
 
 from __future__ import annotations
@@ -47,17 +47,18 @@ from acp_agent.tools.text import counted
 from acp_agent.visible import on_one_line
 
 SECONDS = 20.0
-"""How long the model may take to say a word."""
+"""Maximum time for the model's first word."""
 _CORRECT = "Correct it; `acp-agent schema config` and `acp-agent schema project` print what the files may say."
 _MOST_SETTINGS = 16 * 1024 * 1024
-"""Bytes of an editor's settings file that are read."""
+"""Maximum number of bytes to read of an editor's settings file."""
 _MOST_TOKENS = 64
-"""Of the answer: enough for a word, also with providers that refuse smaller numbers."""
+"""Maximum tokens of the answer. Some providers refuse a smaller number."""
 
 
 _Said: TypeAlias = tuple[str, str] | tuple[str, str, str]
-"""`ok`, `warn` where the agent works, though perhaps not as expected, or `fail` where
-something does not work; what was found; and what to do, where something is to be done.
+"""A finding: its status, what was found and, if there is something to do, what to do.
+The status is `ok`, `warn` if the agent works but perhaps not as expected, or `fail` if
+something does not work.
 """
 
 
@@ -77,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace) -> int:
     """Run all checks, and print their findings.
 
-    :returns: 0; 1 where something does not work.
+    :returns: 0, or 1 if something does not work.
     """
     found = await _findings(offline=arguments.offline)
     if arguments.json:
@@ -89,10 +90,10 @@ async def run(arguments: argparse.Namespace) -> int:
 
 
 async def _findings(*, offline: bool) -> list[dict[str, str]]:
-    """Return what all checks find, each with its area, in the order of their
-    dependencies.
+    """Run all checks in the order of their dependencies, and return their findings,
+    each with its area.
 
-    :param offline: ask no model.
+    :param offline: whether to skip the request to a model.
     """
     found: list[dict[str, str]] = []
     safe = safe_for()
@@ -112,7 +113,7 @@ async def _findings(*, offline: bool) -> list[dict[str, str]]:
         try:
             async for said in all_said:
                 add(area, *said)
-        except AgentError as error:  # the other checks are made all the same
+        except AgentError as error:  # the other checks still run
             add(area, "fail", str(error))
 
     await check("program", _check_program())
@@ -150,7 +151,7 @@ async def _check_sandbox(settings: Settings) -> AsyncIterator[_Said]:
 
 
 def _lines(findings: Sequence[Mapping[str, str]]) -> str:
-    """Return the findings as lines, the last of them a summary."""
+    """Return the findings as lines, followed by a summary."""
     width = max(len(finding["area"]) for finding in findings)
     lines: list[str] = []
     for finding in findings:
@@ -222,7 +223,7 @@ async def _check_home() -> AsyncIterator[_Said]:
 
 
 async def _check_sessions() -> AsyncIterator[_Said]:
-    """Yield whether the database can be opened, which brings it up to date."""
+    """Yield whether the database can be opened. Opening it also migrates it."""
     database = home_dir(os.environ) / DATABASE
     if not os.access(database, os.F_OK):
         yield "ok", "There are none yet."
@@ -234,7 +235,7 @@ async def _check_sessions() -> AsyncIterator[_Said]:
 
 
 async def _check_config(settings: Settings) -> AsyncIterator[_Said]:
-    """Yield which files there are, and what is left out of them."""
+    """Yield the configuration files that exist, and their parts that are ignored."""
     own = settings.home / CONFIG_FILE
     yield (
         "ok",
@@ -252,10 +253,10 @@ async def _check_config(settings: Settings) -> AsyncIterator[_Said]:
 
 
 async def _check_keys(settings: Settings, registry: Registry) -> AsyncIterator[_Said]:
-    """Yield the keys of all providers; one that is missing matters where a model of
-    that provider is named.
+    """Yield whether each provider has a key. A missing key is a problem only if the
+    configuration names a model of that provider.
 
-    :raises ConfigError: stored keys cannot be read.
+    :raises ConfigError: if stored keys cannot be read.
     """
     places = registry.places
     of_summaries = (
@@ -288,7 +289,7 @@ async def _check_keys(settings: Settings, registry: Registry) -> AsyncIterator[_
 async def _check_model(registry: Registry, *, offline: bool) -> AsyncIterator[_Said]:
     """Yield whether the default model answers one small request.
 
-    :param offline: do not ask it.
+    :param offline: whether to skip the request.
     """
     name = await registry.default_model()
     if name is None:
@@ -318,7 +319,7 @@ async def _check_model(registry: Registry, *, offline: bool) -> AsyncIterator[_S
                         if isinstance(event, Retrying):
                             refused = f" {event.reason}"
                         elif not isinstance(event, AskedAgain):
-                            break  # it speaks: that is enough
+                            break  # the model has answered
             yield "ok", f"{name} answered within {time.monotonic() - began:.1f} s."
         except TimeoutError:
             advice = "Check the network, the proxy (HTTPS_PROXY), your account's limits and the provider's status page."
@@ -332,7 +333,7 @@ async def _check_model(registry: Registry, *, offline: bool) -> AsyncIterator[_S
 
 
 async def _check_project(settings: Settings, cwd: Path) -> AsyncIterator[_Said]:
-    """Yield what this directory brings that would run, and whether that is allowed."""
+    """Yield the code of this directory that would run, and whether it is allowed."""
     store = TrustStore(settings.home)
     codes = code_of(settings, cwd)
     for each in codes:
@@ -356,7 +357,9 @@ async def _check_project(settings: Settings, cwd: Path) -> AsyncIterator[_Said]:
 
 
 async def _check_mcp(settings: Settings) -> AsyncIterator[_Said]:
-    """Yield whether the MCP servers of the configuration could be started; none is."""
+    """Yield whether the MCP servers of the configuration could be started, without
+    starting them.
+    """
     env = environment_for(Path.cwd())
     for server in settings.mcp_servers.values():
         try:
@@ -383,8 +386,8 @@ async def _check_mcp(settings: Settings) -> AsyncIterator[_Said]:
 
 
 async def _check_editors() -> AsyncIterator[_Said]:
-    """Yield whether the entry in the settings of each editor that has some names a
-    program; it is not started.
+    """Yield whether the agent's entry in the settings of each editor names an existing
+    program, without starting it.
     """
     home = user_home(os.environ) or Path("/")
     for key, editor in EDITORS.items():

@@ -1,5 +1,5 @@
-"""What `acp-agent run` hands to a script: the final answer or JSON on stdout, and an
-exit status.
+"""The result of `acp-agent run` for a script: the final answer or JSON on stdout, and
+an exit status.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ EXIT_STATUSES: Mapping[str, int] = {
     "limit": 5,
     "cancelled": 6,
 }
-"""The exit status for each way in which a turn ends; 2 is argparse's, for arguments
-that make no sense.
+"""The exit status for each way in which a turn ends. argparse uses 2 for invalid
+arguments.
 """
 _STOPS: Mapping[str, tuple[str, str]] = {
     "refusal": (
@@ -73,17 +73,17 @@ _STOPS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(slots=True)
 class TurnResult:
-    """How a turn ended and what it brought, as far as is known.
+    """The result of a turn, as far as it is known.
 
     :ivar status: a key of `EXIT_STATUSES`.
     :ivar stop: ACP's stop reason; None if the turn failed.
-    :ivar error: a sentence for the user; "" if the turn ended well.
+    :ivar error: a sentence for the user; empty if the turn ended well.
     :ivar answer: the final answer; None if there is none.
     :ivar usage: the tokens of all model calls of the turn; None if no model was asked.
-    :ivar cost: of the whole session, in US dollars.
+    :ivar cost: cost of the whole session in US dollars; None if unknown.
     :ivar refused: the calls that were not allowed, as a script reads them.
-    :ivar change: what became of the session's context, for people; "" if there is no
-        session left.
+    :ivar change: how the session's context has changed, as text for people; empty if
+        the session was not kept.
     """
 
     status: str = "failed"
@@ -97,11 +97,11 @@ class TurnResult:
     refused: tuple[JsonObject, ...] = ()
 
     def end(self, stop: str, veto: str, *, done: bool) -> None:
-        """Take how the turn ended.
+        """Record how the turn ended.
 
-        :param veto: why a hook ended it, or why the model refused to answer; "" if there
-            is no reason.
-        :param done: whether a command did what it was asked for.
+        :param veto: why a hook ended the turn, or why the model refused to answer;
+            empty if there is no reason.
+        :param done: whether the command was carried out, if the prompt was a command.
         """
         self.stop = stop
         if stop in _STOPS:
@@ -122,15 +122,15 @@ class TurnResult:
             self.error = "The command failed; its answer says why."
 
     async def read(self, events: AsyncIterator[LoggedEvent], message_id: str) -> None:
-        """Take the final answer and the usage from the events of the turn.
+        """Read the final answer and the usage from the events of the turn.
 
-        An answer that was cut off and the one that goes on from there are one; a call
-        or a hook's message ends it. A blank answer counts as empty, as it does for the
+        An answer that was cut off and its continuation are joined. A tool call or a
+        hook's message ends an answer. A blank answer is treated as empty, as in the
         session, which asks the model again.
 
-        :param message_id: the id of the turn's prompt. Earlier events belong to other
-            turns: to a turn that a killed process left open and that was closed only
-            now, or to turns of other processes.
+        :param message_id: the ID of the turn's prompt. Earlier events belong to other
+            turns: to turns of other processes, or to a turn that a killed process left
+            open and that was closed only now.
         """
         calls: list[Usage] = []
         is_over = False
@@ -175,8 +175,8 @@ class TurnResult:
             }
 
     def as_json(self) -> JsonObject:
-        """Return the object that a script reads, under ACP's names where ACP has one.
-        All keys are always there.
+        """Return the object that a script reads, with ACP's member names where ACP has
+        one. All members are always present.
         """
         return {
             "type": "result",
@@ -194,19 +194,19 @@ class TurnResult:
 
 
 class ScriptClient(TerminalClient):
-    """Holds each answer back until it is known whether it is the final one, and shows
+    """Withholds each answer until it is known whether it is the final one, and shows
     everything else on stderr.
 
-    As text at a terminal, answers stream to stdout as they come.
+    If the output is text on a terminal, answers are streamed to stdout instead.
 
     :param output: one of `OUTPUTS`.
-    :ivar veto: why a hook ended the turn, or why the model refused to answer; "" if there
-        is no reason.
+    :ivar veto: why a hook ended the turn, or why the model refused to answer; empty if
+        there is no reason.
     :ivar failed: whether a command was not carried out, or the turn has no answer.
-    :ivar failure: why; empty if nothing failed.
-    :ivar is_finished: whether the result is written.
-    :ivar exports: whether the prompt is `/export`: who types that into a command line
-        has asked for the file.
+    :ivar failure: the reason of the failure; empty if nothing failed.
+    :ivar is_finished: whether the result has been written.
+    :ivar exports: whether the prompt is `/export`. If so, the file is written without
+        asking, since the user has requested it on the command line.
     """
 
     def __init__(self, output: str) -> None:
@@ -217,12 +217,12 @@ class ScriptClient(TerminalClient):
         self.failure = ""
         self._output = output
         self._streams = output == "text" and sys.stdout.isatty()
-        # As a client sees it that supports nothing but the stable protocol.
+        # Present updates as to a client that supports only the stable protocol.
         self._presenter = Presenter(Capabilities()) if output == "stream-json" else None
         self._key = self._held = self._summary = ""
 
     async def show(self, update: Update) -> None:
-        """Print an update where it belongs, or hold it back."""
+        """Print an update to stdout or stderr, or withhold it."""
         if self._presenter is not None:
             for wire in self._presenter.present(update):
                 _print_json(session_update(self.session_id, wire))
@@ -269,7 +269,9 @@ class ScriptClient(TerminalClient):
         self._held = self._held + text
 
     def _take_summary(self, summary: str | None) -> None:
-        """Hold the summary of a compaction that was asked for; of any other, show it."""
+        """Withhold the summary of a compaction that the user requested, and show any
+        other summary.
+        """
         if self._summary:
             self.view.line("summary", self._summary)
             self._summary = ""
@@ -284,14 +286,14 @@ class ScriptClient(TerminalClient):
         self._held = ""
 
     def finish(self, result: TurnResult) -> None:
-        """Write the final answer, or the result as JSON, and complete that with what
-        was shown; once.
+        """Write the final answer or, as JSON, the result, which is first completed from
+        what was shown. Only the first call has an effect.
         """
         if self.is_finished:
             return
         self.is_finished = True
         self.view.end_stream()
-        if result.answer is None:  # what a command said is not the model's
+        if result.answer is None:  # a command's text is not the model's answer
             result.answer = self._held
         if result.stop not in ("end_turn", "max_tokens") or result.status == "vetoed":
             result.answer = None
@@ -312,14 +314,13 @@ class ScriptClient(TerminalClient):
 
 
 def _is_usual(path: Path, cwd: Path) -> bool:
-    """Return whether a file is in the folder of exports, and that folder in the
-    session's directory: links count.
+    """Return whether a file is in the folder of exports, and that folder is in the
+    session's directory, with symbolic links resolved.
     """
     usual = Path(cwd, EXPORTS).resolve()
     return path.resolve().is_relative_to(usual) and usual.is_relative_to(cwd.resolve())
 
 
 def _print_json(value: JsonObject) -> None:
-    # In ASCII: it is the same in every locale, and holds nothing that a terminal would
-    # obey.
+    # ASCII is the same in every locale, and JSON in ASCII contains no escape sequences.
     print(json.dumps(value), flush=True)

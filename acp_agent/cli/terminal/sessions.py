@@ -1,5 +1,5 @@
-"""The session that a command is about: chosen by its id or as the newest of this
-directory, opened, or made.
+"""Chooses the session for a command, by its ID or as the newest of this directory, and
+opens it, or makes a new one.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REFUSED = "The model refused to answer."
 LEFT_OUT = "The prompt and what followed it were left out of the conversation, and stay in the session's history."
 _ID_BEGINS = "sess_"
 ALL = 1_000_000
-"""As many sessions as one list may have."""
+"""Maximum number of sessions in one list."""
 
 
 def add_session_choice(parser: argparse.ArgumentParser, *, required: bool) -> None:
@@ -79,9 +79,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord:
     """Return the session that was named.
 
-    :param name: an id or its beginning; None for the newest session of the current
-        directory or, where it has none, of the nearest one above it in the project.
-    :raises AgentError: there is none, or more than one.
+    :param name: an ID or its beginning; None for the newest session of the current
+        directory or, if it has none, of the nearest directory above it in the project.
+    :raises AgentError: if there is no such session, or more than one.
     """
     if name is None:
         cwd = Path.cwd()
@@ -105,8 +105,8 @@ async def chosen_session(store: SessionStore, name: str | None) -> SessionRecord
 
 
 def _project_folders(cwd: Path, home: Path | None) -> Iterator[Path]:
-    """Yield a directory and those above it, up to the root of its git repository;
-    without one, up to the user's home, which counts only as the directory itself.
+    """Yield a directory and its parents up to the root of its git repository. Outside a
+    repository, stop below the user's home, unless the directory is the home itself.
     """
     parents = (cwd, *cwd.parents)
     home = home and home.resolve()  # since the current directory is resolved
@@ -134,10 +134,10 @@ async def session_ids(
 
 
 def matching(name: str, ids: Sequence[str]) -> str:
-    """Return the one id that is this name, or begins so, with or without the `sess_`
-    that every id begins with.
+    """Return the only ID that is equal to this name or begins with it. The name may
+    omit the prefix `sess_` of every ID.
 
-    :raises AgentError: there is none, or more than one.
+    :raises AgentError: if there is no such ID, or more than one.
     """
     digits = name.removeprefix(_ID_BEGINS)
     fitting = (
@@ -155,7 +155,7 @@ def matching(name: str, ids: Sequence[str]) -> str:
 
 
 def day_of(record: SessionRecord) -> str:
-    """Return when a session was last changed, in the time of this place."""
+    """Return when a session was last changed, in local time."""
     return f"{datetime.fromtimestamp(record.updated_at / 1000, UTC).astimezone():%Y-%m-%d %H:%M}"
 
 
@@ -168,11 +168,12 @@ def row_of(record: SessionRecord) -> str:
 
 @dataclass(slots=True)
 class OpenedSession:
-    """A session that a command has opened, or made.
+    """A session that a command has opened or made.
 
-    :ivar session: see `switch`, which replaces it.
-    :ivar is_new: it was made by the command.
-    :ivar is_kept: it was there before, or is worth keeping; known once it is closed.
+    :ivar session: the open session; `switch` replaces it.
+    :ivar is_new: whether the command made the session.
+    :ivar is_kept: whether the session existed before or is worth keeping. This is known
+        once the session is closed.
     """
 
     store: SessionStore
@@ -183,11 +184,13 @@ class OpenedSession:
     is_kept: bool = True
 
     async def switch(self, record: SessionRecord | None) -> str | None:
-        """Open another session, and close this one, whose turn ends.
+        """Open another session, and close the current one, which ends its turn.
 
-        :param record: of the other one; None to make one in the same directories.
-        :returns: the id of this one; None where it was not worth keeping.
-        :raises AgentError: the other one cannot be opened, and this one stays open.
+        :param record: the other session's record; None to make a session in the same
+            directories.
+        :returns: the ID of the closed session; None if it was not worth keeping.
+        :raises AgentError: if the other session cannot be opened. The current one then
+            stays open.
         """
         cwd = str(self.session.state.cwd)
         more = () if record else self.session.state.context.additional_directories
@@ -202,8 +205,8 @@ class OpenedSession:
         return left.session_id if is_kept else None
 
     async def close(self) -> None:
-        """Close it. A new one in which no model was asked, and nothing was done without
-        one, is deleted.
+        """Close the session. Delete it if it is new and was not used, so that no model
+        was asked and no command was carried out.
         """
         self.is_kept = await self._close(self.session, self.is_new)
 
@@ -221,8 +224,8 @@ class OpenedSession:
 async def opened_session(
     arguments: argparse.Namespace, client: TerminalClient
 ) -> AsyncGenerator[OpenedSession]:
-    """Open the session that was chosen, or make one in the current directory; set its
-    options, and close it with the block.
+    """Open the chosen session, or make one in the current directory, and set its
+    options. Close it at the end of the block.
     """
     env = os.environ
     start_home_logging(env)
@@ -256,7 +259,7 @@ async def opened_session(
 def _added(names: Sequence[str]) -> list[str]:
     """Return the absolute paths of the directories of `--add-dir`.
 
-    :raises AgentError: one is no directory.
+    :raises AgentError: if one of the paths is not a directory.
     """
     for name in names:
         if not Path(name).expanduser().is_dir():
@@ -275,7 +278,7 @@ async def _opened(
 ) -> Session:
     """Open a session, or make one in this directory.
 
-    :param more: directories in which it works besides its own.
+    :param more: additional directories in which the session works.
     """
     if record is None:
         return await manager.new(cwd, more, client.for_session)
@@ -287,10 +290,10 @@ async def _opened(
 
 
 async def _offered_to_move(store: SessionStore, record: SessionRecord) -> SessionRecord:
-    """Return a session's record; if its directory is gone, offer to move the session to
-    the current one.
+    """Return a session's record. If its directory is gone, offer to move the session to
+    the current directory.
 
-    Move nothing without an answer.
+    The session is not moved unless the user agrees.
     """
     if _has_directory(record):
         return record
@@ -327,8 +330,8 @@ def _require_directory(record: SessionRecord) -> None:
 
 
 async def _was_used(session: Session, *, done: bool) -> bool:
-    """Return whether a model was asked, by the log, since a refusal takes a prompt out
-    of the context.
+    """Return whether a session was used. The log shows whether a model was asked, but
+    the context may not, since a refused prompt is removed from it.
     """
     prompts = [
         logged.event
