@@ -176,10 +176,12 @@ class Dispatcher:
     async def _tell_ignored(
         self, hook: Hook, event: HookEvent, words: Iterable[str]
     ) -> None:
-        able = [word for word in POSSIBLE if word in _possible(event) and word != SWAP]
+        allowed = [
+            word for word in POSSIBLE if word in _possible(event) and word != SWAP
+        ]
         limit = (
-            f"At this event, only these keys are possible: {_listed(able)}."
-            if able
+            f"At this event, only these keys are possible: {_listed(allowed)}."
+            if allowed
             else "At this event, a hook cannot change anything."
         )
         text = f"answered {_listed(words)} at {event.name}, which was ignored. {limit}"

@@ -31,7 +31,7 @@ _BULLET = re.compile(r"(?:[-*•]|[0-9]{1,4}[.)])[ \t]")
 _decoder = json.JSONDecoder()
 
 
-class Told:
+class ResultTexts:
     """The values in the texts of a result.
 
     :param texts: the texts of the result. A list may have one text for each item.

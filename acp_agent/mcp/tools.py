@@ -26,7 +26,7 @@ from acp_agent.conversation.messages import (
 from acp_agent.conversation.surroundings import as_instructions
 from acp_agent.llm.pictures import Unusable, received
 from acp_agent.mcp.model import SERVER_SECTION
-from acp_agent.mcp.structured import Told
+from acp_agent.mcp.structured import ResultTexts
 from acp_agent.tools.text import clean, counted, cut_middle, digest, one_line
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def result_parts(answer: CallToolResult) -> tuple[ResultPart, ...]:
     parts: list[ResultPart] = [_result_part(block) for block in answer.content]
     texts = [part.text for part in parts if isinstance(part, Text)]
     structured = answer.structured_content
-    told = Told(texts)
+    told = ResultTexts(texts)
     more = told.missing(structured)
     if more is not None and told.is_one_member_of(structured):
         parts = [part for part in parts if not isinstance(part, Text)]
